@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..columns import CATEGORY, DATE, TableColumn, feature_places
-from ..scoring.table_fidelity import compare_rows, find_observed, row_shares
+from ..scoring.table_fidelity import TableFidelity, compare_rows, find_observed
 from .effects import Change, Floats, Movement, largest
 from .vector_effects import MAX_COLUMNS, VectorEffects
 from .words import listing, number, percent, signed
@@ -42,7 +42,7 @@ class TableEffects(VectorEffects):
     def row_scores(self, decoded: Floats) -> Floats:
         offset, scale = np.asarray(self.observations.offset), np.asarray(self.observations.scale)
         mine, true = ((array - offset) / scale for array in (decoded, self.numbers))
-        return row_shares(compare_rows(mine, true, self.observations.columns))
+        return TableFidelity.rows(compare_rows(mine, true, self.observations.columns))
 
     def changes(self, movement: Movement) -> list[Change]:
         """Return the changes of numbers, of the shares of levels in percent, and of dates in days."""

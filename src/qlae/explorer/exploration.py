@@ -31,6 +31,7 @@ from ..runs.export import is_pretrained
 from ..runs.latent_names import Names, names_file
 from ..runs.load_model import load
 from ..scoring.evaluation import evaluate_run
+from ..scoring.fidelity import score_rows
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
 from .observation_views import View
@@ -115,6 +116,7 @@ class Exploration:
         self.run, self.model, self.results = run, model, run.results
         sample = read_sample(run, model)
         self.indices, self.sources = sample["indices"], sample["sources"]
+        self.row_scores = score_rows(sample)
         self.data, self.images = data, None if data is None else data.images
         if self.images is not None and self.indices.max() >= len(self.images):
             raise ValueError(
@@ -164,7 +166,7 @@ class Exploration:
         }
 
     def sample(self, row: int) -> dict[str, Any]:
-        """Return one row of the sample: its index in the data set, its file, its code and its sources."""
+        """Return one row of the sample: its index in the data set, file, code, sources, and PSNR or R²."""
         self.require_rows([row])
         index = int(self.indices[row])
         return {
@@ -173,7 +175,16 @@ class Exploration:
             "file": None if self.file_names is None else self.file_names[index],
             "code": self.codes[row].tolist(),
             "sources": self.sources[row].tolist(),
+            "fidelity": self._fidelity(row),
         }
+
+    def _fidelity(self, row: int) -> str | None:
+        """Return the PSNR or R² of the reconstruction of a row; ``None`` if the sample does not have it."""
+        if self.row_scores is None:
+            return None
+        key, values = self.row_scores
+        score = find_score(key)
+        return f"{score.title} {_score_text({key: float(values[row])}, key)}".replace("-", "−")
 
     def original(self, row: int) -> tuple[bytes, str]:
         """Return the file that a row of the sample was read from, and its media type."""

@@ -16,13 +16,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
 
 from .._checks import shortened
+from ..columns import DATE, feature_places
+from ..data.model_inputs import to_model_inputs
 from ..data.pictures import PictureSize, decode, to_colours
 from ..metrics.sample_files import is_number
-from ..observations import COLOURS, VECTORS, Observations
+from ..observations import COLOURS, Observations
 
 MAX_UPLOAD_BYTES = 2**24
 SHEET_COLUMNS = 16  # tiles per row of a sheet
@@ -30,6 +33,7 @@ BLACK_TO_WHITE = 255
 MIN_TEXT_BYTES = 2**22  # that can be uploaded, whatever the model
 BYTES_PER_NUMBER = 40
 MAX_NAMES = 200  # characters of a list of features in a message
+LEAST_VARIANCE = 1e-6  # of the share of a level
 MAX_POINTS = 1024  # of a curve, which is more than the page has pixels for
 
 DELIMITERS = (";", "\t", ",")  # the first that occurs separates cells, since a comma may also stand for a decimal point
@@ -167,10 +171,35 @@ class VectorView(NumberView):
 
 
 class TableView(VectorView):
-    """Shows rows of tables by their features; the page draws them as vectors."""
+    """Shows rows of tables by their columns."""
 
     def describe(self, examples: Examples) -> dict[str, Any]:
-        return super().describe(examples) | {"kind": VECTORS}
+        """Return the features, with the statistics of levels, and the columns that they belong to."""
+        described, columns = super().describe(examples), []
+        for column, places in zip(self.observations.columns, feature_places(self.observations.columns), strict=True):
+            for place, share in zip(places, column.shares, strict=False):
+                described["mean"][place] = share
+                described["deviation"][place] = math.sqrt(max(share * (1 - share), LEAST_VARIANCE))
+            missing = places[-1] if column.indicates_missing else None
+            entry = {"name": column.name, "first": places[0], "levels": list(column.levels), "missing": missing}
+            columns.append(entry | {"date": column.values if column.kind == DATE else ""})
+        return described | {"columns": columns}
+
+    def read(self, content: bytes) -> tuple[NDArray[Any], str]:
+        """Return the first row of a CSV with the columns of the table as an observation."""
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError("this is not text; give a CSV") from None
+        if not text.strip():
+            raise ValueError("there is no row; give a CSV with a line of names and a row")
+        header = QUOTED.sub("", text.lstrip().partition("\n")[0])
+        delimiter = next((character for character in DELIMITERS if character in header), ",")
+        frame = pd.read_csv(io.StringIO(text), sep=delimiter)
+        if frame.empty:
+            raise ValueError("there is no row; give a CSV with a line of names and a row")
+        row = np.asarray(to_model_inputs(frame[:1], self.observations)[np.arange(1)])[0]
+        return row, "" if len(frame) == 1 else f"The first of {len(frame):,} rows is shown."
 
 
 class SeriesView(NumberView):

@@ -42,6 +42,11 @@ class Psnr:
         return {"psnr": float(arrays["psnr"].mean(dtype=np.float64))}
 
     @staticmethod
+    def rows(arrays: Arrays) -> NDArray[Any]:
+        """Return the PSNR of each image."""
+        return arrays["psnr"]
+
+    @staticmethod
     def score_unseen(arrays: Arrays) -> float:
         return float(Psnr.score(arrays)["psnr"])
 
@@ -101,6 +106,12 @@ class ExplainedVariance:
         return {"r2": explained_share(arrays["errors"], arrays["variances"]), "r2_features": each}
 
     @staticmethod
+    def rows(arrays: Arrays) -> NDArray[np.float64]:
+        """Return a number for each observation, whose mean is R²."""
+        total = arrays["variances"].mean()
+        return np.asarray(1 - arrays["errors"] / total if total > 0 else np.zeros(len(arrays["errors"])))
+
+    @staticmethod
     def score_unseen(arrays: Arrays) -> float:
         """Return R² of data that the model was not fitted to.
 
@@ -139,6 +150,14 @@ def score_unseen(arrays: Arrays) -> dict[str, Any]:
         if all(part in arrays for part in fidelity.parts):
             return {**fidelity.score(arrays), fidelity.key: fidelity.score_unseen(arrays)}
     return {}
+
+
+def score_rows(arrays: Arrays) -> tuple[str, NDArray[Any]] | None:
+    """Return the key of the score of reconstructions, and a number for each observation whose mean is the score."""
+    for fidelity in FIDELITIES:
+        if all(part in arrays for part in fidelity.parts):
+            return fidelity.key, fidelity.rows(arrays)
+    return None
 
 
 def fidelity_db(scores: Mapping[str, Any]) -> float | None:

@@ -67,6 +67,16 @@ class TableFidelity:
         return scores
 
     @staticmethod
+    def rows(arrays: Arrays) -> NDArray[np.float64]:
+        """Return a number for each row, whose mean is R² over all columns."""
+        errors, variances = arrays["column_errors"], arrays["column_variances"]
+        counts = np.maximum(1, arrays["num_observed"])
+        total = float(_per_value(variances, counts).sum())
+        if total == 0:
+            return np.zeros(len(errors))
+        return np.asarray(1 - (errors / counts).sum(1) * len(errors) / total)
+
+    @staticmethod
     def score_unseen(arrays: Arrays) -> float:
         """Return R² over all columns of data that the model was not fitted to."""
         return float(TableFidelity.score(arrays)["r2"])
@@ -122,16 +132,6 @@ def find_observed(inputs: NDArray[Any], column: TableColumn, places: range) -> N
     if column.indicates_missing:
         return np.asarray(inputs[:, places.stop - 1] < 0.5)
     return np.ones(len(inputs), bool)
-
-
-def row_shares(arrays: Arrays) -> NDArray[np.float64]:
-    """Return a number per row (n,) whose mean is R² over all columns."""
-    errors, variances = arrays["column_errors"], arrays["column_variances"]
-    counts = np.maximum(1, arrays["num_observed"])
-    total = float(_per_value(variances, counts).sum())
-    if total == 0:
-        return np.zeros(len(errors))
-    return np.asarray(1 - (errors / counts).sum(1) * len(errors) / total)
 
 
 def _per_value(array: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.float64]:

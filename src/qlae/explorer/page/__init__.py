@@ -7,7 +7,7 @@ STYLE = "style.css"
 ICON = "icon.svg"
 SCRIPTS = (
     *("backend.js", "state.js", "elements.js", "pixels.js", "charts.js", "number-view.js"),
-    *("image-view.js", "vector-view.js", "series-view.js"),
+    *("image-view.js", "vector-view.js", "table-view.js", "series-view.js"),
     *("slider.js", "latents.js", "stage.js", "samples.js", "upload.js", "heatmap.js", "mix.js"),
     *("conditions.js", "search.js", "naming.js", "address.js", "companion.js", "app.js"),
 )

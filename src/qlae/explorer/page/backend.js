@@ -108,9 +108,9 @@
 
     async sample(row) {
       const number = this.content.samples.findIndex((sample) => sample.row === row);
-      const { code, sources, index, file } = this.content.samples[number];
+      const { code, sources, index, file, fidelity } = this.content.samples[number];
       const tiles = await this.#unpack(number);
-      return { row, index, file, code, sources, picture: tiles[tiles.length - 1], photo: null };
+      return { row, index, file, code, sources, fidelity, picture: tiles[tiles.length - 1], photo: null };
     }
 
     async samples(rows) {

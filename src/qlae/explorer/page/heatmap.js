@@ -3,7 +3,7 @@
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make } = qlae;
-  const MAX_SPACIOUS = 12; // latents; with more, columns are narrow and cells have no numbers
+  const MIN_COLUMN = 21; // pixels, below which heads have no z and cells no numbers
   const HINT = "Point at a cell or use the arrow keys. Click a cell to sweep through the values of its latent.";
 
   // why a latent is grey, as a class of its cells and as a word; empty if it is not
@@ -48,14 +48,16 @@
   function start() {
     const { nmi, source_names, latents } = state.run;
     if (!nmi) return;
-    const dense = latents.length > MAX_SPACIOUS;
     const heads = latents.map((latent, j) =>
-      make("th", { scope: "col", "data-column": j, class: weakness(latent) }, dense ? String(j) : `z${j}`));
+      make("th", { scope: "col", "data-column": j, class: weakness(latent) }, make("span", { class: "letter" }, "z"), String(j)));
     const body = source_names.map((name, i) =>
       make("tr", {}, make("th", { scope: "row", "data-row": i, class: `source-${i % 10}`, title: name }, make("i"), name), ...latents.map((_, j) => makeCell(i, j))));
     const table = make("table", { "aria-label": "NMI of latents and sources" },
       make("thead", {}, make("tr", {}, make("td"), ...heads)), make("tbody", {}, ...body));
-    table.classList.toggle("dense", dense);
+    new ResizeObserver(([{ contentRect }]) => {
+      const names = table.tHead.querySelector("td").offsetWidth;
+      table.classList.toggle("dense", (contentRect.width - names) / latents.length < MIN_COLUMN);
+    }).observe(find("heatmap"));
     table.addEventListener("pointerleave", () => highlight(null, null));
     table.addEventListener("focusout", () => highlight(null, null));
     find("heatmap").replaceChildren(table);

@@ -5,6 +5,9 @@
   const TYPES = { float32: Float32Array, float64: Float64Array };
   const MAX_DIGITS = 6;
 
+  // a cell of CSV
+  const quoteCell = (text) => (/[",;\s]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
   class NumberView {
     takesText = true;
     canHighlight = false; // changes are always shown
@@ -52,7 +55,7 @@
 
     // names as a first line of CSV
     get header() {
-      return this.names.map((name) => (/[",;\s]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(",");
+      return this.names.map(quoteCell).join(",");
     }
 
     // float32 is written with the digits that it has
@@ -62,4 +65,5 @@
   }
 
   qlae.NumberView = NumberView;
+  qlae.quoteCell = quoteCell;
 })();

@@ -76,14 +76,19 @@
 
     #makePanel(name, channel) {
       const drawing = charts.makeDrawing({ class: "panel-drawing", role: "img", "aria-label": name });
-      const [top, bottom] = [make("span", { class: "top-label" }), make("span", { class: "bottom-label" })];
+      const [top, bottom] = [make("span"), make("span")];
       const line = make("i", { class: "cursor", hidden: true });
-      const area = make("div", { class: "panel-area" }, drawing, top, bottom, line);
+      const area = make("div", { class: "panel-area" }, drawing, line);
       area.addEventListener("pointermove", (event) => this.#point(event));
       area.addEventListener("pointerleave", () => this.#point(null));
       const element = make("div", { class: `panel-row channel-${channel % 10}`, "data-channel": channel },
-        make("span", { class: "panel-name", title: name }, name), area);
+        make("span", { class: "panel-name", title: name }, name), this.#makePlot(top, bottom, area));
       return { channel, name, element, drawing, area, top, bottom, line };
+    }
+
+    // a drawing with the ends of its axis at the left
+    #makePlot(top, bottom, area) {
+      return make("div", { class: "plot" }, make("div", { class: "plot-axis" }, top, bottom), area);
     }
 
     show(shown) {
@@ -150,8 +155,9 @@
           path.dataset.step = i;
           return path;
         }));
-        return make("div", { class: "fan-panel" }, drawing, make("span", { class: "panel-name", title: this.names[channel] }, this.names[channel]),
-          make("span", { class: "top-label" }, this.format(channel, high)), make("span", { class: "bottom-label" }, this.format(channel, low)));
+        const [top, bottom] = [high, low].map((end) => make("span", {}, this.format(channel, end)));
+        return make("div", { class: "fan-panel" }, make("span", { class: "panel-name", title: this.names[channel] }, this.names[channel]),
+          this.#makePlot(top, bottom, drawing));
       }));
       known.forEach(({ series, i }) => {
         card.tiles[i].picture.replaceChildren(charts.makeCurve("step", this.channel(series, channels[0]), ...ranges[0]));

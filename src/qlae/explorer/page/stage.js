@@ -76,7 +76,10 @@
     const chips = (sample.sources || []).map((level, i) =>
       make("span", { class: `chip source-${i % 10}`, "data-source": i },
         make("i"), run.source_names[i], make("b", {}, ` ${Number.isInteger(level) ? level : level.toFixed(2)}`)));
-    find("about").replaceChildren(make("span", { class: "sample-title", title }, title), ...chips);
+    const fidelity = sample.fidelity
+      ? [make("span", { class: "chip fidelity", title: `How close the reconstruction of this ${run.observations.one} is. The mean over all ${run.observations.many} is the score at the top of the page.` }, sample.fidelity)]
+      : [];
+    find("about").replaceChildren(make("span", { class: "sample-title", title }, title), ...fidelity, ...chips);
     find("original-caption").textContent = sample.row === null ? qlae.view.uploadWord.toLowerCase() : run.has_images ? "original" : "reconstruction";
     draw();
   }

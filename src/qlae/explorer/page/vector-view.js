@@ -11,6 +11,7 @@
   const CHANGED = 0.1; // of a feature's standard deviation; smaller changes are not marked
 
   class VectorView extends qlae.NumberView {
+    rowWord = "feature"; // what a line of the stage is
     uploadWord = "Your row";
     uploadHint = "Encode numbers of your own (U), or drop a CSV anywhere on the page";
     help = [
@@ -25,6 +26,10 @@
     }
 
     uploadExample = "one row of numbers, with or without a line of names: CSV, JSON, or numbers separated by spaces";
+
+    describeRange({ feature }) {
+      return ` (range in the data: ${this.format(feature, this.low[feature])} to ${this.format(feature, this.high[feature])})`;
+    }
 
     // ---- tiles: a bar for each feature, to the right if it is above its mean
 
@@ -51,20 +56,46 @@
 
     // ---- the stage: one row per feature
 
+    // the rows of the stage, each with a name and the feature that it shows
+    listRows() {
+      return this.names.map((name, feature) => ({ name, feature }));
+    }
+
+    // whether a feature may be listed in the strip of a latent, and its name there
+    isShown() {
+      return true;
+    }
+
+    label(feature) {
+      return this.names[feature];
+    }
+
+    // the place of a row's value on its track, from 0 to 1 or null, and its text, short and long
+    read({ feature }, vector) {
+      const text = this.format(feature, vector[feature]);
+      return { place: this.#place(feature, vector[feature]), text, about: text };
+    }
+
+    // how far a row has moved, in standard deviations
+    change({ feature }, decoded, start) {
+      return (decoded[feature] - start[feature]) / this.deviation[feature];
+    }
+
     startStage(box) {
       box.classList.add("chart");
-      const filter = this.names.length > 12
-        ? make("input", { id: "feature-filter", type: "text", placeholder: `Filter ${this.names.length.toLocaleString("en")} features`, "aria-label": "Filter the features by name", oninput: () => this.#list() })
+      const { length } = this.listRows();
+      const filter = length > 12
+        ? make("input", { id: "feature-filter", type: "text", placeholder: `Filter ${length.toLocaleString("en")} ${this.rowWord}s`, "aria-label": `Filter the ${this.rowWord}s by name`, oninput: () => this.#list() })
         : null;
       const sort = make("label", { class: "order" }, "Sort ", make("select", { id: "feature-order", onchange: () => this.#list() },
         make("option", { value: "data" }, "as in the data"),
-        make("option", { value: "change", selected: this.names.length > MAX_ROWS }, "most changed first")));
+        make("option", { value: "change", selected: length > MAX_ROWS }, "most changed first")));
       box.append(
         make("div", { class: "chart-tools" }, filter, sort),
-        make("div", { class: "feature head", "aria-hidden": "true" }, make("span", {}, "feature"),
+        make("div", { class: "feature head", "aria-hidden": "true" }, make("span", {}, this.rowWord),
           make("span", { class: "legend" }, make("span", { class: "key original" }, make("span", { id: "original-caption" }, "original")), make("span", { class: "key decoded" }, "decoded")),
           make("span", {}, "original"), make("span", {}, "decoded")),
-        make("div", { id: "features", role: "list", "aria-label": "features" }),
+        make("div", { id: "features", role: "list", "aria-label": `${this.rowWord}s` }),
         make("p", { class: "hint", id: "features-more" }),
         make("output", { id: "latency", class: "hint", title: "Time from input to the new numbers" }));
     }
@@ -76,31 +107,31 @@
       else this.#rows.forEach((row) => this.#update(row));
     }
 
-    #change(feature) {
+    #change(row) {
       const { decoded, start } = this.#shown;
-      return decoded && start ? (decoded[feature] - start[feature]) / this.deviation[feature] : 0;
+      return decoded && start ? this.change(row, decoded, start) : 0;
     }
 
     #list() {
       if (!this.#shown) return;
       const wanted = (find("feature-filter")?.value || "").trim().toLowerCase();
-      const features = this.names.map((_, i) => i).filter((i) => this.names[i].toLowerCase().includes(wanted));
-      if (find("feature-order").value === "change") features.sort((a, b) => Math.abs(this.#change(b)) - Math.abs(this.#change(a)));
-      this.#rows = features.slice(0, MAX_ROWS).map((feature) => this.#makeRow(feature));
+      const rows = this.listRows().filter(({ name }) => name.toLowerCase().includes(wanted));
+      if (find("feature-order").value === "change") rows.sort((a, b) => Math.abs(this.#change(b)) - Math.abs(this.#change(a)));
+      this.#rows = rows.slice(0, MAX_ROWS).map((row) => this.#makeRow(row));
       find("features").replaceChildren(...this.#rows.map(({ element }) => element));
-      find("features-more").textContent = features.length > MAX_ROWS ? `${MAX_ROWS} of ${features.length.toLocaleString("en")} features are listed.` : "";
+      find("features-more").textContent = rows.length > MAX_ROWS ? `${MAX_ROWS} of ${rows.length.toLocaleString("en")} ${this.rowWord}s are listed.` : "";
       this.#rows.forEach((row) => this.#update(row));
     }
 
-    #makeRow(feature) {
+    #makeRow(row) {
       const mark = (name) => make("i", { class: name });
       const marks = { bar: mark("bar"), move: mark("move"), original: mark("mark original"), decoded: mark("mark decoded") };
       const before = make("span", { class: "number" });
       const after = make("span", { class: "number decoded" });
-      const element = make("div", { class: "feature", role: "listitem", "data-feature": feature },
-        make("span", { class: "feature-name", title: this.names[feature] }, this.names[feature]),
+      const element = make("div", { class: "feature", role: "listitem", "data-feature": row.feature },
+        make("span", { class: "feature-name", title: row.name }, row.name),
         make("span", { class: "feature-track" }, ...Object.values(marks)), before, after);
-      return { feature, element, marks, before, after };
+      return { row, element, marks, before, after };
     }
 
     // the place of a number on its feature's track, from 0 to 1
@@ -109,24 +140,22 @@
       return high > low && Number.isFinite(number) ? Math.min(1, Math.max(0, (number - low) / (high - low))) : 0.5;
     }
 
-    #update({ feature, element, marks, before, after }) {
+    #update({ row, element, marks, before, after }) {
       const { original, decoded, start } = this.#shown;
-      const place = (mark, number) => mark.style.setProperty("--p", this.#place(feature, number));
-      place(marks.original, original[feature]);
-      before.textContent = this.format(feature, original[feature]);
+      const given = this.read(row, original, true);
+      marks.original.hidden = given.place === null;
+      marks.original.style.setProperty("--p", given.place ?? 0);
+      before.textContent = before.title = given.text;
       if (!decoded) return;
-      place(marks.decoded, decoded[feature]);
-      marks.bar.style.setProperty("--p", this.#place(feature, decoded[feature]));
-      const [from, to] = [start || decoded, decoded].map((vector) => this.#place(feature, vector[feature]));
-      marks.move.style.setProperty("--from", Math.min(from, to));
-      marks.move.style.setProperty("--to", Math.max(from, to));
-      after.textContent = this.format(feature, decoded[feature]);
-      const change = this.#change(feature);
-      element.classList.toggle("changed", Math.abs(change) > CHANGED);
-      const range = `range in the data: ${this.format(feature, this.low[feature])} to ${this.format(feature, this.high[feature])}`;
-      element.title = Math.abs(change) > CHANGED
-        ? `${this.names[feature]}: ${this.format(feature, start[feature])} → ${this.format(feature, decoded[feature])} (${range})`
-        : `${this.names[feature]}: ${this.format(feature, decoded[feature])} (${range})`;
+      const now = this.read(row, decoded, false);
+      const first = this.read(row, start || decoded, false);
+      for (const mark of [marks.decoded, marks.bar]) mark.style.setProperty("--p", now.place);
+      marks.move.style.setProperty("--from", Math.min(first.place, now.place));
+      marks.move.style.setProperty("--to", Math.max(first.place, now.place));
+      after.textContent = now.text;
+      const isChanged = Math.abs(this.#change(row)) > CHANGED;
+      element.classList.toggle("changed", isChanged);
+      element.title = `${row.name}: ${isChanged ? `${first.about} → ${now.about}` : now.about}${this.describeRange(row)}`;
     }
 
     // ---- strips: a heatmap of the features that the latent changes most, a column for each value
@@ -152,10 +181,10 @@
         return { feature, low: Math.min(...numbers), high: Math.max(...numbers) };
       };
       const size = ({ feature, low, high }) => (high - low) / this.deviation[feature] || 0;
-      const top = this.names.map((_, i) => spread(i)).sort((a, b) => size(b) - size(a)).slice(0, STRIP_FEATURES);
-      card.names.replaceChildren(...top.map(({ feature }) => make("span", { title: this.names[feature] }, this.names[feature])));
+      const top = this.names.map((_, i) => i).filter((i) => this.isShown(i)).map(spread).sort((a, b) => size(b) - size(a)).slice(0, STRIP_FEATURES);
+      card.names.replaceChildren(...top.map(({ feature }) => make("span", { title: this.label(feature) }, this.label(feature))));
       card.ranges.replaceChildren(...top.map(({ feature, low, high }) =>
-        make("span", { title: `${this.names[feature]} from ${this.format(feature, low)} to ${this.format(feature, high)}` },
+        make("span", { title: `${this.label(feature)} from ${this.format(feature, low)} to ${this.format(feature, high)}` },
           `${this.format(feature, low)}…${this.format(feature, high)}`)));
       card.strip.style.setProperty("--rows", top.length);
       vectors.forEach((vector, i) => {
