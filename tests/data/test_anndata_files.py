@@ -1,5 +1,6 @@
 """AnnData in memory and in ``.h5ad`` files: cells in, codes out."""
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,6 +177,21 @@ def test_damaged_files_are_refused(path):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match="cannot be read as AnnData"):
             qlae.load_data(path)
+
+
+def test_files_from_before_anndata_0_7_are_read(cells, tmp_path):
+    path = tmp_path / "old.h5ad"
+    with h5py.File(path, "w") as file:
+        file["X"] = cells.X.toarray()
+        file["obs"] = np.array([(name.encode(), 1.5) for name in cells.obs_names], [("index", "S4"), ("age", "f4")])
+        file["var"] = np.array([(name.encode(),) for name in cells.var_names], [("index", "S4")])
+    data = qlae.load_data(str(path), source_columns=["age"], hold_out=0)
+    np.testing.assert_array_equal(data.images[:], cells.X.toarray())
+    assert list(data.observations.feature_names) == list(cells.var_names)
+    run = qlae.train("qlae", data, out=tmp_path / "run", **OPTIONS)
+    with pytest.raises(ValueError, match=r"before AnnData 0\.7"):
+        qlae.encode(run.path, str(path), out=tmp_path / "coded.h5ad")
+    assert not list(tmp_path.glob("*coded*"))
 
 
 def test_places_outside_a_sparse_matrix_are_refused():

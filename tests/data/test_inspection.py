@@ -64,6 +64,12 @@ def test_the_columns_of_a_table_have_their_ranges(inspect, tmp_path):
     assert "cannot be trained on" not in output
 
 
+def test_categories_of_one_level_are_constant(inspect, tmp_path):
+    (tmp_path / "t.csv").write_text("a,region\n1,Anvers\n2,Anvers\n4,Anvers\n3,Anvers\n")
+    _, output, _ = inspect("t.csv", "--out", "t.png")
+    assert "Constant: region." in output
+
+
 def test_gaps_and_text_are_counted_and_what_to_do_about_them_is_told(inspect, tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
     status, output, errors = inspect("t.csv")

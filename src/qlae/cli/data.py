@@ -265,7 +265,9 @@ def print_columns(columns: "Sequence[Column]") -> None:
     Console().print(table)
     if len(columns) > MAX_LINES:
         print(f"… and {len(columns) - MAX_LINES:,} more columns")
-    constant = [column.name for column in columns if column.is_constant and column.role in ("feature", "number")]
+    constant = [
+        column.name for column in columns if column.is_constant and column.role in ("feature", "number", "category")
+    ]
     if constant:
         few = ", ".join(constant[:5]) + (f", … ({len(constant)} in all)" if len(constant) > 5 else "")
         print(f"Constant: {few}. They say nothing about an observation; leave them out if you can.")

@@ -283,6 +283,8 @@ def _read_file(path: str, layer: str | None, *, with_matrix: bool = True) -> Cel
     require_regular(path)
     try:
         with h5py.File(path, "r") as file:
+            if isinstance(file["var"], h5py.Dataset):  # written before AnnData 0.7
+                return _read_old_file(path, layer)
             obs, genes = read(file["obs"]), [str(name) for name in read(file["var"]).index]
             if layer is not None:
                 require_known(layer, list(file.get("layers", ())), f"layer of {path}")
@@ -294,6 +296,18 @@ def _read_file(path: str, layer: str | None, *, with_matrix: bool = True) -> Cel
         reason = " ".join(str(error).split())
         raise ValueError(f"{path} cannot be read as AnnData ({reason})") from error
     return Cells(matrix, obs, genes)
+
+
+def _read_old_file(path: str, layer: str | None) -> Cells:
+    """Return what is needed of an ``.h5ad`` whose tables are arrays of records; AnnData reads it as a whole."""
+    import anndata
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the file is old
+        cells = anndata.read_h5ad(path)
+    if layer is not None:
+        require_known(layer, list(cells.layers), f"layer of {path}")
+    return Cells(cells.X if layer is None else cells.layers[layer], cells.obs, [str(name) for name in cells.var_names])
 
 
 def obs_columns(data: Any) -> list[str]:

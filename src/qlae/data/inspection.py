@@ -55,8 +55,8 @@ class Column(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Whether all values are the same number."""
-        return self.low == self.high
+        """Whether all values are the same number, or all cells of a category the same text."""
+        return self.low == self.high or (self.role == CATEGORY and self.num_distinct == 1 and not self.num_missing)
 
 
 class Inspection(NamedTuple):

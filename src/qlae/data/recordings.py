@@ -293,7 +293,8 @@ def _channel(column: pd.Series[Any], what: str) -> NDArray[np.float64]:
     if len(texts):
         raise ValueError(
             f"{what} has text in {column.name!r}, such as {str(texts.iloc[0])[:30]!r}: name the column in unit_column, "
-            "time_column or source_columns, or leave it out with drop_columns"
+            "time_column or source_columns, or leave it out with drop_columns; if the text stands for missing values, "
+            "remove it first"
         )
     return numbers
 

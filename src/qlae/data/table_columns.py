@@ -262,7 +262,8 @@ def _check_levels(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
         problems.append(
             f"has too many different values in {first_few(crowded)}: a category has at most {MAX_LEVELS}, and two rows "
             "for each on average. Name columns that are sources in source_columns (--source-columns), identifiers in "
-            "column_kinds (--column-kinds NAME=identifier), or leave columns out with drop_columns (--drop-columns)."
+            "column_kinds (--column-kinds NAME=identifier), what rows have in common, such as a patient, in "
+            "group_column (--group-column), or leave columns out with drop_columns (--drop-columns)."
         )
     if long:
         problems.append(

@@ -55,6 +55,11 @@ def write_anndata(source: Any, out: Path, codes: NDArray[Any], description: Mapp
         else:
             source.write_h5ad(partial)
         with h5py.File(partial, "r+") as file:
+            if isinstance(file["obs"], h5py.Dataset):
+                raise ValueError(
+                    f"{source} was written before AnnData 0.7, and codes cannot be added to such a file: write them to "
+                    "a .csv, or read the file with anndata.read_h5ad and call qlae.add_codes"
+                )
             for group in ("obsm", "uns"):
                 if group not in file:
                     write_elem(file, group, {})
