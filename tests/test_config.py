@@ -95,7 +95,7 @@ def test_unknown_model_suggests_the_nearest():
 
 
 def test_no_sources_give_ten_latents_with_a_warning():
-    with pytest.warns(UserWarning, match="folder has no sources to count, so the model gets 10 latents; choose"):
+    with pytest.warns(UserWarning, match="folder has no known sources, so the model gets 10 latents by default"):
         assert resolve("qlae", DataConfig("folder"), 0).latent.num_latents == 10
     assert resolve("qlae", DataConfig("folder"), 0, num_latents=5).latent.num_latents == 5
 

@@ -27,21 +27,22 @@ def photos(request, tmp_path_factory):
     random = np.random.default_rng(0)
     for name in ("b.png", "beach/a.jpg", "beach/b.png"):
         Image.fromarray(random.integers(0, 255, (20, 20, 3), dtype=np.uint8)).save(place / name)
-    data = qlae.load_data(place, resolution=16)
+    data = qlae.load_data(place, resolution=16, hold_out=0)
     return qlae.train(request.param, data, out=place.parent / "run", **OPTIONS).path
 
 
 @pytest.fixture(scope="module")
 def table_run(tmp_path_factory):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["width", "height", "z1"])
-    return qlae.train("qlae", frame, out=tmp_path_factory.mktemp("table") / "run", **OPTIONS).path, frame
+    data = qlae.load_data(frame, hold_out=0)
+    return qlae.train("qlae", data, out=tmp_path_factory.mktemp("table") / "run", **OPTIONS).path, frame
 
 
 @pytest.fixture(scope="module")
 def windows_run(tmp_path_factory):
     steps = np.arange(40.0)
     parts = [pd.DataFrame({"unit": u, "time": steps, "a": np.sin(steps + k), "b": steps}) for k, u in enumerate("xy")]
-    data = qlae.load_data(pd.concat(parts), window=8, unit_column="unit", time_column="time")
+    data = qlae.load_data(pd.concat(parts), window=8, unit_column="unit", time_column="time", hold_out=0)
     return qlae.train("qlae", data, out=tmp_path_factory.mktemp("windows") / "run", **OPTIONS).path, data
 
 

@@ -14,7 +14,7 @@ OPTIONS = {"size": "small", "steps": 4, "batch_size": 4, "num_latents": 3, "devi
 
 
 def train(data, out, **options):
-    run = qlae.train("qlae", data, out=out, show=False, evaluate=False, **OPTIONS | options)
+    run = qlae.train("qlae", qlae.load_data(data, hold_out=0), out=out, show=False, evaluate=False, **OPTIONS | options)
     return qlae.load(run.path)
 
 
@@ -140,7 +140,7 @@ def test_the_rows_of_later_chunks_are_named(table):
 
 def test_a_fitted_estimator_refuses_masked_entries():
     rows = np.random.default_rng(0).normal(size=(30, 3))
-    estimator = QLAE(steps=2, random_state=0).fit(rows)
+    estimator = QLAE(steps=2, hold_out=0, random_state=0).fit(rows)
     with pytest.raises(ValueError, match="NaN"):
         estimator.transform(np.ma.masked_array(rows, mask=rows > 2))
     assert estimator.transform(np.ma.masked_array(rows)).shape == (30, 3)

@@ -11,6 +11,7 @@ import qlae
 from qlae.cli import main
 from qlae.report.score_table import print_results
 from qlae.runs.directory import Run
+from qlae.scoring.evaluation import evaluation_folder, read_scored
 from qlae.scoring.held_out import describe_gap
 from qlae.scoring.sample import rescore_run
 
@@ -168,3 +169,17 @@ def test_the_estimator_has_both_scores(vectors):
     whole = qlae.QLAE(num_latents=3, steps=20, random_state=0, hold_out=0).fit(vectors[0])
     assert whole.held_out_rows_ == []
     assert np.isnan(whole.held_out_score_)
+
+
+def test_other_tables_with_categories_and_gaps_are_scored(tmp_path):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"colour": random.choice(["red", "blue"], 100), "size": random.normal(size=100)})
+    frame.loc[::9, "size"] = np.nan
+    frame.to_csv(tmp_path / "first.csv", index=False)
+    frame[:40].assign(note="new").to_csv(tmp_path / "other.csv", index=False)
+    options = {"size": "small", "steps": 4, "batch_size": 8, "num_latents": 2, "show": False, "evaluate": False}
+    run = qlae.train("qlae", str(tmp_path / "first.csv"), out=tmp_path / "run", **options)
+    assert read_scored(tmp_path / "first.csv", run).hold_out == 0.1
+    other = read_scored(tmp_path / "other.csv", run)
+    assert (len(other), other.observations) == (40, run.config.data.observations)
+    assert evaluation_folder(run, other).name == "other"

@@ -173,7 +173,8 @@ def _warn_of_no_hold_out(data: SourceDataset) -> None:
     if data.hold_out and not len(data.held_out_rows):
         reason = "its rows cannot be divided, since they are of one group or overlap"
         if len(data) < FEWEST_ROWS / MOST_SHARE:
-            reason = f"{len(data):,} {data.observations.traits.many} are too few; at least {FEWEST_ROWS} are held out"
+            fewest = round(FEWEST_ROWS / MOST_SHARE)
+            reason = f"{len(data):,} {data.observations.traits.many} are too few; it takes at least {fewest}"
         warnings.warn(
             f"no rows of {data.name} are held out: {reason}. The model is scored on what it was trained on; hold_out=0 "
             "silences this warning",

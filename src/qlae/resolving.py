@@ -346,9 +346,9 @@ def _count_latents(data: DataConfig, num_sources: int, num_values: Any) -> int:
     num_latents = max(from_sources, default_latents(data.observations))
     if num_latents > from_sources:
         sources = "sources" if num_sources > 1 else "source"
-        reason = f"{num_sources} {sources}, and more may vary than that" if num_sources else "no sources to count"
+        reason = f"has {num_sources} {sources}, and more may vary than that" if num_sources else "has no known sources"
         warnings.warn(
-            f"{data.name} has {reason}, so the model gets {num_latents} latents; choose another number with "
+            f"{data.name} {reason}, so the model gets {num_latents} latents by default; for twice as many, set "
             f"num_latents={2 * num_latents}",
             stacklevel=4,
         )

@@ -22,7 +22,7 @@ FEATURES = ("year", "age", "weight", "count")
 
 
 def load(data, **options):
-    with pytest.warns(UserWarning, match="identifiers of rows are no features") as warned:
+    with pytest.warns(UserWarning, match="these columns identify rows and are not used as features") as warned:
         loaded = qlae.load_data(data, **options)
     assert len(warned) == 1
     return loaded

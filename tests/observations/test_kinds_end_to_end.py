@@ -216,7 +216,7 @@ def test_training_on_vectors_learns_and_repeats_bit_for_bit(tmp_path):
 def test_data_without_sources_get_ten_latents_and_a_warning(tmp_path):
     wide, narrow = np.random.default_rng(0).normal(size=(20, 30)), np.random.default_rng(0).normal(size=(20, 3))
     for array, expected in ((wide, 10), (narrow, 3)):
-        with pytest.warns(UserWarning, match=f"no sources to count, so the model gets {expected} latents"):
+        with pytest.warns(UserWarning, match=f"no known sources, so the model gets {expected} latents"):
             config = resolve("qlae", data_config(qlae.load_data(array)), 0)
         assert config.latent.num_latents == expected
 

@@ -113,7 +113,7 @@ def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
         ("a,,c\n1,2,3\n", "must name all columns, and column 2 has no name"),
         (
             "a;b\n1,5;2\n",
-            r"decimal comma in 'a' \('1,5' in line 2\): write them with a decimal point, or set decimal=','",
+            r"decimal comma in 'a' \('1,5' in line 2\): set decimal=',' or write them with a decimal point",
         ),
         ("\0\0\0", "is empty or no text"),
     ],

@@ -110,12 +110,11 @@ class Consensus:
         """Return the data set that was named, read as the first run reads its data; None if none was named."""
         if self.data is None:
             return None
-        from ..data import load_data
-        from ..data.model_inputs import how_to_read
+        from ..data.model_inputs import load_matching
         from ..selection.ranking import find_runs
 
         config = find_runs(self.runs)[0].config.data
-        return load_data(self.data, **how_to_read(config.observations, config.spec, self.data))
+        return load_matching(self.data, config.observations, config.spec)
 
 
 def require_folder(path: Path) -> None:

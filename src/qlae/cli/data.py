@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
-from .arguments import DataOptions, Flag, Name, OptionalPath, load
+from .arguments import DataOptions, Flag, Name, OptionalPath, argument_names, in_flags, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,7 +188,8 @@ class Inspect:
         elif data is not None:
             print(f"{picture} written to {data.observations.traits.load('sheet')(data, out)}")
         if inspection.refusal is not None:
-            print(f"These data cannot be trained on yet: {inspection.refusal}")
+            refusal = in_flags(inspection.refusal, argument_names(self))
+            print(f"These data cannot be trained on yet: {refusal}")
 
 
 @dataclass(frozen=True)

@@ -175,13 +175,15 @@ class Train:
         runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
         print_results(runs, warn=False)
         print_selection(selection)
-        _print_verdict(runs, selection.best.run, out, device=self.execution.device, show=not self.quiet)
+        _find_consensus(runs, out, device=self.execution.device, show=not self.quiet)
+        print_verdict(selection.best.run)
         print(f"{out}: {len(runs)} runs compared in {time.monotonic() - start:.0f} s")
         print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, self.imports)}")
 
     def _train_consensus(self, seeds: int, start: float) -> None:
         """Train several seeds and the model of their consensus, and print the verdict and the scores."""
         from ..selection.train_consensus import CONSENSUS_FOLDER, default_workers, train_consensus, training_table
+        from ..scoring.held_out import describe_gap
         from .consensus import print_consensus
 
         if self.seeds is not None:
@@ -205,8 +207,11 @@ class Train:
         print(f"{out}: {len(trained.runs)} runs compared in {seconds:.0f} s. Page: {page}")
         if trained.model is None:
             print("No model was trained, since there is nothing to imitate")
-        else:
-            print(f"{trained.model.path}: a model that imitates them. {next_step(trained.model, self.imports)}")
+            return
+        if gap := describe_gap(trained.model.results["averaged"]):
+            Console().print(f"Warning: {trained.model.path}: {gap}", style="yellow", markup=False, highlight=False)
+        print_verdict(trained.model)
+        print(f"{trained.model.path}: a model that imitates them. {next_step(trained.model, self.imports)}")
 
     def _ray_engine(self) -> "RayEngine | None":
         """Return the Ray engine if the seeds are trained by it."""
@@ -260,18 +265,23 @@ class Train:
             )
 
 
-def _print_verdict(runs: "list[Run]", taken: "Run", out: Path, *, device: str, show: bool) -> None:
-    """Find the consensus of runs, write it next to them, and print which latents of the run to take they confirm."""
+def _find_consensus(runs: "list[Run]", out: Path, *, device: str, show: bool) -> None:
+    """Find the consensus of runs and write it next to them, unless they are too many to compare unasked."""
     from ..selection.consensus import consensus
     from ..selection.train_consensus import CONSENSUS_FOLDER
-    from ..selection.verdict import MOST_RUNS, find_verdict, verdict_lines
+    from ..selection.verdict import MOST_RUNS
 
-    if len(runs) > MOST_RUNS:
-        return
-    consensus(runs, device=device, show=show).save(out / CONSENSUS_FOLDER, device=device, show=show)
-    verdict = find_verdict(taken, taken.config.latent.num_latents)
+    if len(runs) <= MOST_RUNS:
+        consensus(runs, device=device, show=show).save(out / CONSENSUS_FOLDER, device=device, show=show)
+
+
+def print_verdict(run: "Run") -> None:
+    """Print which latents of a run other runs confirm, if it was compared with others."""
+    from ..selection.verdict import find_verdict, verdict_lines
+
+    verdict = find_verdict(run, run.config.latent.num_latents)
     if verdict is not None:
-        print(f"Latents of {taken.path}:", *(f"  {line}" for line in verdict_lines(verdict)), sep="\n")
+        print(f"Latents of {run.path}:", *(f"  {line}" for line in verdict_lines(verdict)), sep="\n")
 
 
 def next_step(run: "Run", imports: tuple[str, ...]) -> str:

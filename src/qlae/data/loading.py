@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import json
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -213,7 +214,9 @@ def load_from_config(config: DataConfig) -> SourceDataset:
     """
     if config.spec is None:
         raise ValueError(f"{config.name} was passed as arrays, which a run does not store: pass them again as data=…")
-    data: SourceDataset = hold_out_as(config, config.spec.load())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*these columns identify rows")  # said when the run was configured
+        data: SourceDataset = hold_out_as(config, config.spec.load())
     many = data.observations.traits.many
     if len(data) != config.num_images:
         raise ValueError(

@@ -215,10 +215,11 @@ def _check_cells(frame: pd.DataFrame, plan: TablePlan, unit: str) -> list[str]:
     observed = [*numbers, *plan.names(CATEGORY), *plan.names(DATE)]
     empty = [name for name in observed if frame[name].isna().all()]
     gaps = {name: frame.index[frame[name].isna()] for name in (*plan.names(SOURCE), *plan.names(GROUP))}
-    option = ", or set decimal=','" if unit == "line" else ""
+    option = "set decimal=',' or " if unit == "line" else ""
     advice = {
-        f"has numbers with a decimal comma in {{}}: write them with a decimal point{option}.": commas,
-        "has dates in {}: write them as year-month-day, such as 2024-05-31 or 2024-05-31T12:30.": dates,
+        f"has numbers with a decimal comma in {{}}: {option}write them with a decimal point.": commas,
+        "has dates in {}: write them as year-month-day, such as 2024-05-31 or 2024-05-31T12:30, or "
+        "leave the columns out with drop_columns (--drop-columns).": dates,
         "has text among the numbers in {}: remove it, leave a cell empty that has no value, or make the column a "
         "category with column_kinds (--column-kinds NAME=category).": {
             name: cells for name, cells in others.items() if name not in odd

@@ -18,6 +18,10 @@ FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
 LAST = ("psnr", "held_out_psnr", "r2", "held_out_r2", "accuracy", "held_out_accuracy", "majority")
 #: Facts that runs may share, and how a title words them.
 FACTS = {"data": "{}", "images": "", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
+TABLE_SCORES = (
+    "R² is of all features, which include a column of 0 and 1 per level of a category; R² of numbers leaves these out. "
+    "Accuracy is of the categories; guessing the most frequent level reaches the number next to it."
+)
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
@@ -101,6 +105,8 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     if weights == ("averaged",):
         note = "Scores of the averaged weights; results.json also has those of the raw ones, after the last update."
         console.print(note, markup=False, highlight=False, soft_wrap=True)
+    if all("accuracy" in run.results["averaged"] for run in runs):
+        console.print(TABLE_SCORES, markup=False, highlight=False, soft_wrap=True)
     described = [run.results["data"] for run in runs]
     if single := dict.fromkeys(data["name"] for data in described if len(data["source_names"]) == 1):
         note = f"{', '.join(single)}: one source is known, so InfoM is 1 for every model; read InfoE."
@@ -120,6 +126,9 @@ def print_table(table: Table) -> Console:
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, _full_width(table)))
+    if table.title is not None:  # by itself, because a narrow table would wrap it
+        console.print(table.title, style="table.title", highlight=False, soft_wrap=True)
+        table.title = None
     console.print(table)
     return console
 

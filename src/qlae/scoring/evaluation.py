@@ -25,11 +25,12 @@ from .._process import describe_device, evaluation_process, pick_device, usual_e
 from .._progress import progress_bar
 from ..data import SourceDataset, data_config, hold_out_as, images_of, load_data, load_from_config
 from ..data.cache import safe_name
-from ..data.model_inputs import align_features, how_to_read
+from ..data.model_inputs import align_features, how_to_read, load_matching
 from ..data.tables import is_frame
 from ..metrics import watched_scores
 from ..models.building import Networks
 from ..models.model import CHUNK, Model
+from ..observations import TABLES
 from ..registry import LATENTS, OBJECTIVES
 from ..runs import checkpoint
 from ..runs.directory import Run
@@ -195,6 +196,10 @@ def read_scored(data: Any, run: Run) -> SourceDataset:
     config = run.config.data
     if isinstance(data, SourceDataset):
         scored = data
+    elif config.observations.kind == TABLES:
+        scored = load_matching(data, config.observations, config.spec)
+        if config.spec is not None and is_training_data(run, scored):
+            scored = load_from_config(config)
     else:
         how = how_to_read(config.observations, config.spec, data) if _has_columns(data) else {}
         scored = load_data(data, **how | {"hold_out": 0})

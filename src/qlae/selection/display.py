@@ -16,6 +16,7 @@ from .._io import write_whole
 from ..metrics.heatmap import escape_math
 from ..observations import KINDS
 from ..report.score_table import print_table
+from ..scoring.held_out import describe_gap
 from .ranking import Selection
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -71,6 +72,8 @@ def print_selection(selection: Selection) -> None:
     console = print_table(selection_table(selection))
     notes = [f"Skipped: {skip.reason}" for skip in selection.skipped]
     notes += [f"Warning: {warning}" for warning in selection.warnings]
+    if gap := describe_gap({key: value for key, value in selection.best.to_dict().items() if value is not None}):
+        notes.append(f"Warning: {selection.best.path}: {gap}")
     for note in notes:
         console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
     console.print(describe_choice(selection), markup=False, highlight=False, soft_wrap=True)

@@ -124,8 +124,8 @@ def default_workers(seeds: int, device: str) -> int:
 def training_table(rows: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
     """Return a table of `ConsensusTraining.scores`."""
     keys = dict.fromkeys(key for _, row in rows for key in row)
-    table = Table(box=SIMPLE_HEAD, show_edge=False, caption="The consensus never uses the sources")
-    table.caption_justify = "left"
+    caption = "The consensus never uses the sources" if "infom" in keys else None
+    table = Table(box=SIMPLE_HEAD, show_edge=False, caption=caption, caption_justify="left")
     for title in ("", *(find_score(key).title for key in keys)):
         table.add_column(title, justify="right" if title else "left")
     for name, row in rows:

@@ -111,6 +111,7 @@ def train_seeds(
     waiting = [seed for seed, run in jobs if not _is_finished(run, configs[seed])]
     if engine is None and workers > 1 and len(waiting) > 1:
         engine = ProcessEngine(workers, imports)
+    trained: list[Run] = []
     if engine is not None and waiting:
         _require_portable(configs[first], networks, callbacks)
         trained = train_with(engine, {run: configs[seed] for seed, run in jobs if seed in waiting}, execution, show)
@@ -119,7 +120,7 @@ def train_seeds(
     images = _rendered_once(data, execution.device, show=show) if len(waiting) > 1 else data
     finished = []
     for number, (seed, run) in enumerate(jobs, start=1):
-        if show:
+        if show and run not in trained:
             state = "" if seed in waiting else ", finished before"
             print(f"qlae: seed {seed} ({number} of {seeds}){state}", file=sys.stderr, flush=True)
         if seed in waiting:
