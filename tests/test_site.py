@@ -62,13 +62,13 @@ def test_every_package_has_a_page_with_every_public_name(extensions):
 
 
 def test_every_page_is_in_the_navigation(extensions):
-    index = (DOCS / "index.md").read_text()
+    trees = [(DOCS / page).read_text() for page in ("index.md", "metrics.md")]
     pages = [str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")]
     pages = [page for page in pages if page != "index" and not page.startswith("reference/")]
     others = ("command-line", "gallery", "leaderboard", "leaderboard-small", "options", "plans", "shipped")
     generated = (*extensions["reference"].MODULES, *others)
     pages += [f"reference/generated/{name}" for name in generated]
-    lines = [line.rpartition("<")[2].rstrip(">") for line in index.splitlines()]
+    lines = [line.rpartition("<")[2].rstrip(">") for tree in trees for line in tree.splitlines()]
     assert [page for page in pages if page not in lines] == []
 
 

@@ -12,6 +12,7 @@ from typing import Any
 PAGES = {
     "results/README.md": "results.md",
     "results/study/report/tables.md": "study-tables.md",
+    "results/paper-small/report/tables.md": "paper-small-tables.md",
     "results/known-sources/tables.md": "known-sources-tables.md",
     "CHANGELOG.md": "changelog.md",
     ".github/CODE_OF_CONDUCT.md": "code-of-conduct.md",

@@ -84,3 +84,9 @@ def feature_places(columns: tuple[TableColumn, ...]) -> list[range]:
         places.append(range(start, start + len(column.features)))
         start += len(column.features)
     return places
+
+
+def date_places(columns: tuple[TableColumn, ...]) -> dict[int, str]:
+    """Return the places of the features that are seconds since 1970, with ``"date"`` or ``"datetime"`` for each."""
+    pairs = zip(columns, feature_places(columns), strict=True)
+    return {places[0]: column.values for column, places in pairs if column.kind == DATE}

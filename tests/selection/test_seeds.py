@@ -133,7 +133,7 @@ def test_a_folder_of_seeds_names_the_run_to_take(seeds, tmp_path, capsys):
     assert f"{moved} holds runs of several seeds; opening {taken}, the one to take by" in capsys.readouterr().out
     assert (tmp_path / "page" / "index.html").is_file()
     (moved / "selection.json").write_text("{")
-    with pytest.raises(ValueError, match=r"moved is not a run directory, but holds runs; name one of them: .*moved/s0"):
+    with pytest.raises(ValueError, match=r"moved is not a run directory, but holds runs; name one of them: .*moved/s3"):
         qlae.Run.open(moved)
 
 

@@ -39,10 +39,10 @@ class Train:
     """Train a model, score it and draw its pictures.
 
     Ctrl-C saves the run; the same command resumes it. For example:
-      qlae train qlae                               # the paper's on a GPU, small networks on a CPU
-      qlae train qlae --data photos/ --seeds 4      # four runs, and which of them to take
-      qlae train qlae --data photos/ --consensus 5  # five runs, and one model of what they agree on
-      qlae train qlae --data table.csv --dry-run    # every value, and where it comes from
+      qlae train qlae                               # small networks if there is no GPU
+      qlae train qlae --data photos/ --seeds 4      # four runs, and which to take
+      qlae train qlae --data photos/ --consensus 5  # five runs, and one model of them
+      qlae train qlae --data table.csv --dry-run    # every value, and its origin
 
     Attributes:
         model: One of the paper's models (ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook,
@@ -182,8 +182,8 @@ class Train:
 
     def _train_consensus(self, seeds: int, start: float) -> None:
         """Train several seeds and the model of their consensus, and print the verdict and the scores."""
-        from ..selection.train_consensus import CONSENSUS_FOLDER, default_workers, train_consensus, training_table
         from ..scoring.held_out import describe_gap
+        from ..selection.train_consensus import CONSENSUS_FOLDER, default_workers, train_consensus, training_table
         from .consensus import print_consensus
 
         if self.seeds is not None:

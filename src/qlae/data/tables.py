@@ -117,8 +117,8 @@ def dataset_of_table(
     refuse(what, [*table.problems, *plan.problems])
     if recognised := [repr(column) for column in plan.recognised if column not in expected]:
         warnings.warn(
-            f"{what}: these columns identify rows and are not used as features: {first_few(recognised)}. To use one, set "
-            "column_kinds (--column-kinds NAME=number, or NAME=category)",
+            f"{what}: these columns identify rows and are not used as features: {first_few(recognised)}. To use one, "
+            "set column_kinds (--column-kinds NAME=number, or NAME=category)",
             stacklevel=2,
         )
     described = describe_columns(frame, plan.kinds, choices.date_parts)

@@ -19,8 +19,8 @@ LAST = ("psnr", "held_out_psnr", "r2", "held_out_r2", "accuracy", "held_out_accu
 #: Facts that runs may share, and how a title words them.
 FACTS = {"data": "{}", "images": "", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
 TABLE_SCORES = (
-    "R² is of all features, which include a column of 0 and 1 per level of a category; R² of numbers leaves these out. "
-    "Accuracy is of the categories; guessing the most frequent level reaches the number next to it."
+    "R² counts all columns, a category by the decoded shares of its levels; R² of numbers leaves categories out. "
+    "Accuracy is that of the categories; “most frequent” is what guessing the most frequent level reaches."
 )
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 

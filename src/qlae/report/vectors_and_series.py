@@ -12,8 +12,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from ..columns import date_places
 from ..data import SourceDataset
 from ..data.inspection import sweep_rows
 from ..metrics.heatmap import escape_math
@@ -232,6 +234,10 @@ def vector_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Pat
     for panel, (name, values, colour) in zip(panels.flat, columns, strict=False):
         _draw_histogram(panel, values, colour)
         panel.set_title(_short(name), fontsize=LABEL_SIZE)
+    for place in date_places(data.observations.columns):
+        if place < len(names):
+            panels.flat[place].xaxis.set_major_locator(MaxNLocator(3))
+            panels.flat[place].xaxis.set_major_formatter(lambda seconds, _: str(np.datetime64(int(seconds), "s"))[:10])
     return write_picture(figure, Path(path), SHEET_DPI)
 
 

@@ -77,7 +77,7 @@ def consensus_page(consensus: Consensus, *, device: str = "cpu", show: bool = Fa
     intro += "".join(paragraph(note, "warning") for note in notes)
     sections = []
     if order:
-        caption = "One row per factor, one column per run. z14 is the latent of that run that is most like the factor."
+        caption = "One row per factor, one column per run. A cell names the latent that is most like the factor."
         overview = _png(consensus_figure(consensus, has_title=False))
         sections.append(Section("runs", "Factors and runs", picture(overview, caption)))
     for anchor, title, numbers in (("confirmed", "Confirmed factors", confirmed), ("rest", "Not confirmed", rest)):
