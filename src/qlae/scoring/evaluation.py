@@ -197,9 +197,9 @@ def read_scored(data: Any, run: Run) -> SourceDataset:
     if isinstance(data, SourceDataset):
         scored = data
     elif config.observations.kind == TABLES:
-        scored = load_matching(data, config.observations, config.spec)
-        if config.spec is not None and is_training_data(run, scored):
-            scored = load_from_config(config)
+        path = getattr(config.spec, "path", None)
+        is_same = path is not None and isinstance(data, str | Path) and os.path.realpath(data) == os.path.realpath(path)
+        scored = load_from_config(config) if is_same else load_matching(data, config.observations, config.spec)
     else:
         how = how_to_read(config.observations, config.spec, data) if _has_columns(data) else {}
         scored = load_data(data, **how | {"hold_out": 0})
