@@ -198,7 +198,10 @@ class TableView(VectorView):
         frame = pd.read_csv(io.StringIO(text), sep=delimiter)
         if frame.empty:
             raise ValueError("there is no row; give a CSV with a line of names and a row")
-        row = np.asarray(to_model_inputs(frame[:1], self.observations)[np.arange(1)])[0]
+        try:
+            row = np.asarray(to_model_inputs(frame[:1], self.observations)[np.arange(1)])[0]
+        except ValueError as error:
+            raise ValueError(str(error).replace("the data frame", "the table", 1)) from None
         return row, "" if len(frame) == 1 else f"The first of {len(frame):,} rows is shown."
 
 
