@@ -62,6 +62,7 @@ def test_columns_stand_on_the_page(table, serve, open_page):
     page.evaluate(f"qlae.samples.pick({row})")
     size = page.locator("#features .feature").nth(1)
     size.locator("text=missing").wait_for()
+    assert page.locator("#features .feature").nth(2).locator(".number").first.inner_text().startswith("2024-01-")
     first = page.evaluate("qlae.view.toText(qlae.state.sample.picture)")
     names, values = first.strip().split("\n")
     assert names == "city,size,day"

@@ -13,8 +13,8 @@
       "In the heatmap of a latent, columns are its values and rows the numbers, dates and levels that it changes most: red above the mean of the data, blue below. The numbers are their range.",
     ];
 
-    // description: as of vectors, and of each column its name, the place of its first feature, its levels, and the place
-    // of the feature that says that its value is missing
+    // description: as of vectors, and of each column its name, the place of its first feature, its levels, "date" or
+    // "datetime" if it is one, and the place of the feature that says that its value is missing
     constructor(description) {
       super(description);
       this.owners = new Map();
@@ -49,7 +49,15 @@
       return owner ? `${owner.column.name}: ${owner.level}` : this.names[feature];
     }
 
+    // seconds since 1970 as a date, or null if they are none
+    #toDate({ date }, seconds) {
+      const time = new Date(1000 * seconds);
+      return Number.isFinite(time.getTime()) ? time.toISOString().slice(0, date === "date" ? 10 : 19) : null;
+    }
+
     format(feature, number) {
+      const column = this.columns.find(({ first, date }) => first === feature && date);
+      if (column) return this.#toDate(column, number)?.slice(0, 16).replace("T", " ") ?? "–";
       return this.owners.has(feature) && Number.isFinite(number) ? percent(number) : super.format(feature, number);
     }
 
@@ -86,9 +94,7 @@
       const { column, feature } = row;
       if (this.#isMissing(row, vector)) return "";
       if (column.levels.length) return this.#shares(column, vector)[0].level;
-      const date = new Date(1000 * vector[feature]);
-      if (!column.date || !Number.isFinite(date.getTime())) return this.toCell(vector[feature]);
-      return date.toISOString().slice(0, column.date === "date" ? 10 : 19);
+      return (column.date && this.#toDate(column, vector[feature])) || this.toCell(vector[feature]);
     }
 
     uploadExample = "one row of the table as CSV, with a line of names";
