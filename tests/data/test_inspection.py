@@ -1,6 +1,7 @@
 """`qlae data inspect` on vectors and series: the table of columns, the picture, and files that need work first."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -62,6 +63,15 @@ def test_the_columns_of_a_table_have_their_ranges(inspect, tmp_path):
     assert line_of(output, "kind")[:2] == ["kind", "source"]
     assert "Constant: b." in output
     assert "cannot be trained on" not in output
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_recordings_are_recognised_by_a_column_that_rises(inspect, tmp_path, kind):
+    times = 0.02 * np.arange(120) if kind == "number" else pd.date_range("2024-01-31", periods=120, freq="7min")
+    frame = pd.DataFrame({"time [s]": times, "level": np.sin(np.arange(120.0))})
+    for rows, is_recording in ((frame, True), (frame.iloc[::-1], False), (frame[:50], False)):
+        rows.to_csv(tmp_path / "x.csv", index=False)
+        assert ("--time-column 'time [s]' --window 64" in inspect("x.csv")[1]) == is_recording
 
 
 def test_categories_of_one_level_are_constant(inspect, tmp_path):

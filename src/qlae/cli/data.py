@@ -1,5 +1,6 @@
 """``qlae data``: list, render, prepare, download, inspect and clear data sets."""
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -272,6 +273,11 @@ def print_columns(columns: "Sequence[Column]") -> None:
     if constant:
         few = ", ".join(constant[:5]) + (f", … ({len(constant)} in all)" if len(constant) > 5 else "")
         print(f"Constant: {few}. They say nothing about an observation; leave them out if you can.")
+    if rising := [column.name for column in columns if column.is_rising]:
+        print(
+            f"{rising[0]!r} rises from row to row. If the rows are a recording, train on windows of it: "
+            f"--time-column {shlex.quote(rising[0])} --window 64"
+        )
 
 
 def _remark(column: "Column") -> str:

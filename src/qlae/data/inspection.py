@@ -30,6 +30,7 @@ from .windows import Windows
 
 FEATURE = "feature"  # of an array
 MAX_ENTRIES = 2**27  # of sparse data that are looked at
+FEWEST_STEPS = 100  # rows of a recording, from which its column of times is recognised
 MAX_TEXTS = 3  # that a description quotes
 COLUMNS, GAP, HEADING = 10, 4, 18  # images per row of a contact sheet, and pixels between and above them
 
@@ -38,7 +39,8 @@ class Column(NamedTuple):
     """A column of a table, or a feature, channel or source of an array: its use, missing values, text and numbers.
 
     `texts` has some of the values that are no numbers; `low` to `deviation` are NaN if there are no numbers. `note` has
-    the levels of a category and the range of dates.
+    the levels of a category and the range of dates. `is_rising` says that numbers or dates rise from row to row, as
+    the times of a recording do.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Column(NamedTuple):
     high: float = np.nan
     deviation: float = np.nan
     note: str = ""
+    is_rising: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -104,7 +107,10 @@ def _columns_of(data: SourceDataset) -> tuple[Column, ...]:
 def _inspect_table(spec: TableFile) -> Inspection:
     table = spec.read_raw()
     kinds = plan_columns(table.frame, spec.choices, table.index_columns).kinds
-    columns = tuple(describe_column(name, kind, table.frame[name]) for name, kind in kinds.items())
+    columns = tuple(
+        describe_column(name, kind, table.frame[name])._replace(is_rising=_is_rising(table.frame[name], kind))
+        for name, kind in kinds.items()
+    )
     try:
         data = spec.load()
     except ValueError as error:
@@ -114,6 +120,14 @@ def _inspect_table(spec: TableFile) -> Inspection:
     if data.observations.columns:
         data = data.with_images(with_gaps(np.asarray(data.images), data.observations))
     return Inspection(data, columns)
+
+
+def _is_rising(values: pd.Series[Any], role: str) -> bool:
+    """Return whether numbers or dates rise from each row of many to the next."""
+    if len(values) < FEWEST_STEPS or not (role == NUMBER or (role == DATE and are_dates(values))):
+        return False
+    ordered = pd.Series(numbers_in(values)) if role == NUMBER else to_dates(values)
+    return bool(ordered.is_monotonic_increasing and ordered.is_unique)
 
 
 def _drawable_table(spec: TableFile, table: RawTable, columns: Sequence[Column]) -> SourceDataset | None:
