@@ -55,6 +55,10 @@ SEAL = "sha256"
 MAX_JSON = 2**28
 #: An archive may expand to this many bytes, or to this many times its size if that is more.
 MAX_EXPANDED, MAX_EXPANSION = 2**28, 20
+#: Data read whole may take this many bytes in memory, or this many times the size of their file if that is more.
+MAX_LOADED, MAX_LOADED_PER_BYTE = 2**28, 200
+#: A table or sources in a file may have this many cells, or one for each of its bytes if that is more.
+MAX_CELLS = 2**22
 #: What NumPy, pandas and Python's readers of archives raise for damaged content, besides an ``OSError``.
 DAMAGE = (
     *(ValueError, TypeError, SyntaxError, LookupError, EOFError, OverflowError, MemoryError, RuntimeError),
@@ -265,6 +269,27 @@ def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
             reason = f"its {size:,} bytes would expand to {expanded:,}, which looks like an attack or an accident"
             raise _unreadable(name, reason, remedy)
     file.seek(0)
+
+
+def require_loadable(path: Path, *, num_bytes: int = 0, num_cells: int = 0) -> None:
+    """Raise a ``ValueError`` if the content of a small file would take far more memory than its size suggests.
+
+    Args:
+        path: of the file.
+        num_bytes: that arrays in the file take in memory.
+        num_cells: of tables and sources, each of which may become an object.
+    """
+    size = path.stat().st_size
+    if num_bytes > max(MAX_LOADED, MAX_LOADED_PER_BYTE * size):
+        raise ValueError(
+            f"{path} has {size:,} bytes, and its content would take {num_bytes:,} in memory, which looks like an "
+            "attack or an accident: write the data without compression"
+        )
+    if num_cells > max(MAX_CELLS, size):
+        raise ValueError(
+            f"{path} has {size:,} bytes for {num_cells:,} cells, which looks like an attack or an accident: write the "
+            "data without compression"
+        )
 
 
 def read_npy(path: Path) -> NDArray[Any]:

@@ -7,6 +7,7 @@ and to their logarithm; both leave zeros what they are. Columns of ``obs`` may b
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._io import DAMAGE, require_regular
+from .._io import DAMAGE, require_loadable, require_regular
 from ..observations import VECTORS, Observations
 from ..registry import DATA
 from .cache import name_of_files
@@ -284,14 +285,16 @@ def _read_file(path: str, layer: str | None, *, with_matrix: bool = True) -> Cel
     try:
         with h5py.File(path, "r") as file:
             if isinstance(file["var"], h5py.Dataset):  # written before AnnData 0.7
+                _require_modest(file, list(file), path)
                 return _read_old_file(path, layer)
+            place = "X" if layer is None else f"layers/{layer}"
+            _require_modest(file, ["obs", "var", *([place] if with_matrix else [])], path)
             obs, genes = read(file["obs"]), [str(name) for name in read(file["var"]).index]
             if layer is not None:
                 require_known(layer, list(file.get("layers", ())), f"layer of {path}")
-            place = "X" if layer is None else f"layers/{layer}"
             matrix = read(file[place]) if with_matrix and place in file else None
     except (*DAMAGE, OSError, AttributeError, TypeError) as error:
-        if isinstance(error, ValueError) and "layer of" in str(error):
+        if isinstance(error, ValueError) and ("layer of" in str(error) or "in memory" in str(error)):
             raise
         reason = " ".join(str(error).split())
         raise ValueError(f"{path} cannot be read as AnnData ({reason})") from error
@@ -308,6 +311,22 @@ def _read_old_file(path: str, layer: str | None) -> Cells:
     if layer is not None:
         require_known(layer, list(cells.layers), f"layer of {path}")
     return Cells(cells.X if layer is None else cells.layers[layer], cells.obs, [str(name) for name in cells.var_names])
+
+
+def _require_modest(file: Any, places: Sequence[str], path: str) -> None:
+    """Raise a ``ValueError`` if parts of an open HDF5 file would take far more memory than its size suggests."""
+    sizes = []
+
+    def measure(_: str, part: Any) -> None:
+        if hasattr(part, "dtype"):
+            sizes.append(math.prod(part.shape or ()) * max(8, part.dtype.itemsize))  # texts become pointers
+
+    for place in places:
+        if place in file:
+            measure(place, file[place])
+            if hasattr(file[place], "visititems"):
+                file[place].visititems(measure)
+    require_loadable(Path(path), num_bytes=sum(sizes))
 
 
 def obs_columns(data: Any) -> list[str]:

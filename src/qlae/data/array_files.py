@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._io import explain_damage, open_regular
+from .._io import explain_damage, open_regular, require_loadable
 from ..observations import COLOURS, IMAGES, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE, Observations
 from ..registry import DATA
 from . import tensor_files
@@ -187,7 +187,7 @@ def open_observations(path: Path, name: str | None = None) -> ArrayStream | Tens
     if path.suffix == ".npy":
         if name is not None:
             raise ValueError(f"{path} is a single array without a name: leave array out, got array={name!r}")
-        return ArrayStream(path)
+        return _require_content(ArrayStream(path))
     names = array_names(path)
     others = [key for key in names if key not in OTHER_KEYS]
     usual = next((key for key in KEYS if key in names), others[0] if len(others) == 1 else None)
@@ -197,7 +197,14 @@ def open_observations(path: Path, name: str | None = None) -> ArrayStream | Tens
             f"has {', '.join(names) or 'none'}"
         )
     key = require_known(name or usual, names, f"array of {path}")
-    return _open_tensor(path, key) if path.suffix == tensor_files.SUFFIX else ArrayStream(path, key)
+    return _open_tensor(path, key) if path.suffix == tensor_files.SUFFIX else _require_content(ArrayStream(path, key))
+
+
+def _require_content(stream: ArrayStream) -> ArrayStream:
+    """Return an array; raise an error if its rows have no numbers, which a short file may announce in any number."""
+    if not stream.row_bytes:
+        raise ValueError(f"{stream.path} must hold rows of numbers, got {stream.dtype} of shape {stream.shape}")
+    return stream
 
 
 def _open_tensor(path: Path, name: str) -> TensorStream:
@@ -221,6 +228,7 @@ def read_raw(path: Path, name: str | None = None) -> Any:
     if (mapped := stream.map()) is not None:
         # In C order, rows lie together.
         return _without_copy(mapped) if mapped.flags.c_contiguous else np.ascontiguousarray(mapped)
+    require_loadable(path, num_bytes=math.prod(stream.shape) * max(8, stream.dtype.itemsize))  # as floats
     raw = np.empty(stream.shape, stream.dtype)
     done = 0
     for chunk in stream.chunks():
@@ -247,7 +255,9 @@ def read_sources(path: Path, source_file: str | None, num_rows: int) -> dict[str
         tensor = _open_tensor(path, "sources")
         require_whole(tensor.map(), f"'sources' in {path}")
         return named_columns(source_rows(np.array(tensor.map()[:]), num_rows))
-    table = source_rows(ArrayStream(path, "sources").read_all(), num_rows)
+    stream = ArrayStream(path, "sources")
+    require_loadable(path, num_cells=math.prod(stream.shape))
+    table = source_rows(stream.read_all(), num_rows)
     return named_columns(table, _texts(path, "source_names"))
 
 
@@ -258,7 +268,9 @@ def read_source_file(path: str | Path) -> NDArray[Any]:
             f"{path}: a CSV refers to file names, which an array does not have; give its sources as an .npy of shape "
             "(n, n_s)"
         )
-    return ArrayStream(Path(path)).read_all()
+    stream = ArrayStream(Path(path))
+    require_loadable(stream.path, num_cells=math.prod(stream.shape))
+    return stream.read_all()
 
 
 def _texts(path: Path, key: str) -> list[str]:
@@ -268,6 +280,7 @@ def _texts(path: Path, key: str) -> list[str]:
     stream = ArrayStream(path, key)
     if len(stream.shape) != 1 or stream.dtype.kind != "U":
         raise ValueError(f"{key} in {path} must be a list of texts, got {stream.dtype} {stream.shape}")
+    require_loadable(path, num_cells=len(stream))
     return [str(text) for text in stream.read_all()]
 
 

@@ -175,13 +175,19 @@ def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
         try:
             numbers = np.array(values, dtype=np.float64)
         except ValueError:
-            numbers = np.array([str(v) for v in values])
+            return number_texts([str(value) for value in values])
         else:
             if not np.isfinite(numbers).all():
                 raise ValueError(f"source {name!r} has values that are not finite numbers")
             if (numbers != np.floor(numbers)).any():
                 return numbers
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def number_texts(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Return the place of each text among the sorted different ones (n,); an array of them could be very wide."""
+    places = {text: place for place, text in enumerate(sorted(set(texts)))}
+    return np.array([places[text] for text in texts], dtype=np.int64)
 
 
 def is_missing(value: Any) -> bool:

@@ -10,13 +10,14 @@ import contextlib
 import csv
 import io
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from .._io import DAMAGE, open_regular
+from .._io import DAMAGE, open_regular, require_loadable
 from ..metrics.sample_files import is_number
 from .dataset import first_few
 
@@ -25,6 +26,7 @@ SUFFIXES = (".csv", ".tsv", ".txt", *PARQUET_SUFFIXES)
 DELIMITERS = (",", ";", "\t")
 #: Cells that stand for a missing value.
 MISSING = [f(word) for word in ("", "na", "n/a", "nan", "null", "none", "?") for f in (str.lower, str.upper, str.title)]
+BATCH_ROWS = 10_000  # of a Parquet file that are read at once
 INDEX = "index"  # the name of an index that has none
 
 
@@ -195,16 +197,14 @@ def index_names(names: Sequence[Any], taken: Sequence[str]) -> list[str]:
 
 def distinct_names(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return names of which none occurs twice, and a problem for each that did."""
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    counts = dict.fromkeys(seen, 0)
+    total = Counter(names)
+    twice = [name for name, count in total.items() if count > 1]
+    counts = dict.fromkeys(total, 0)
     result = []
     for name in names:
         counts[name] += 1
         result.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
-    return result, tuple(f"has {names.count(name)} columns named {name!r}: give each another name." for name in twice)
+    return result, tuple(f"has {total[name]} columns named {name!r}: give each another name." for name in twice)
 
 
 def _read_parquet(path: str | Path, *, num_rows: int | None = None) -> RawTable:
@@ -217,7 +217,7 @@ def _read_parquet(path: str | Path, *, num_rows: int | None = None) -> RawTable:
         content = pyarrow.parquet.ParquetFile(file)
         schema = content.schema_arrow
         names, problems = distinct_names([str(name) for name in schema.names])
-        table = schema.empty_table() if num_rows == 0 else content.read(use_threads=False)
+        table = schema.empty_table() if num_rows == 0 else _read_batches(content, Path(path))
         frame: pd.DataFrame = table.rename_columns(names).to_pandas(ignore_metadata=True)
         stored = [name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if name in names]
     levels = [None if name.startswith("__index_level_") else name for name in stored]
@@ -227,6 +227,19 @@ def _read_parquet(path: str | Path, *, num_rows: int | None = None) -> RawTable:
     return RawTable(frame, tuple(renamed.values()), problems)
 
 
+def _read_batches(content: Any, path: Path) -> Any:
+    """Return the table in a Parquet file, which is refused as soon as it takes too much memory."""
+    import pyarrow
+
+    require_loadable(path, num_cells=content.metadata.num_rows * content.metadata.num_columns)
+    batches, num_bytes = [], 0
+    for batch in content.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+        batches.append(batch)
+        num_bytes += batch.nbytes
+        require_loadable(path, num_bytes=num_bytes)
+    return pyarrow.Table.from_batches(batches, content.schema_arrow)
+
+
 @contextlib.contextmanager
 def _explain(path: str | Path, kind: str, *others: type[Exception]) -> Iterator[None]:
     """Turn `DAMAGE`, and other errors of a reader, into one ``ValueError`` that names the file."""
@@ -234,6 +247,6 @@ def _explain(path: str | Path, kind: str, *others: type[Exception]) -> Iterator[
     try:
         yield
     except expected as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if (isinstance(error, OSError) and error.errno is not None) or str(error).startswith(f"{path} has"):
             raise
         raise ValueError(f"{path} cannot be read as {kind} ({' '.join(str(error).split())})") from error

@@ -21,6 +21,7 @@ from ..observations import VECTORS, Observations
 from ..registry import DATA
 from .cache import name_of_files
 from .dataset import Progress, SourceDataset, first_few, observe
+from .sources import number_texts
 from .spec import UserData
 from .table_columns import CHOICES, GROUP, IDENTIFIER, SOURCE, ColumnChoices, is_identifier, numbers_in, plan_columns
 from .table_encoding import describe_columns, encode_rows, is_plain, observe_rows
@@ -140,7 +141,10 @@ def dataset_of_table(
 
 def group_labels(labels: Any) -> NDArray[np.int64]:
     """Return the number of the group of each row (n,), from labels of any type, none of them missing."""
-    return np.unique(np.asarray(labels).astype(str), return_inverse=True)[1].reshape(-1)
+    array = np.asarray(labels)
+    if array.dtype.kind == "O":
+        return number_texts([str(label) for label in array])
+    return np.unique(array.astype(str), return_inverse=True)[1].reshape(-1)
 
 
 def matching_table(data: Any, observations: Observations, spec: Any) -> SourceDataset:
