@@ -11,7 +11,7 @@
 The last two are read from the folder, or from the zip or tar in which they come.
 
 An interrupted download resumes where it stopped. The file gets its final name only after its checksum, where one is
-known, has been verified. Nothing else needs these files: every scene can be rendered instead.
+known, has been verified; a file that is there already is verified, too. Nothing else needs these files: every scene can be rendered instead.
 
 ``digits`` (1,797 grey images of 8×8 pixels, with their class as the source) comes with scikit-learn.
 """
@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._io import load_npy, open_own, require_regular
+from .._io import load_npy, open_own, open_regular, require_regular
 from ..registry import DATA
 from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream, require_images
 from .cache import ImageSet, file_fingerprint
@@ -49,6 +49,8 @@ from .spec import DataSpec, SquareImages
 INK = 16  # the brightest value of a pixel in the digits of scikit-learn
 BLOCK = 2**20  # bytes of a download that are written at once
 SECONDS_OF_SILENCE = 60
+MAX_DOWNLOAD = 2**34  # bytes
+MAGIC = {"npz": b"PK", "h5": b"\x89HDF"}  # suffix → how such a file begins
 #: number of images → colors and shapes of MPI3D: the everyday objects, and the toy, realistic and real sets.
 MPI3D_COLORS_AND_SHAPES = {460_800: 4, 1_036_800: 6}
 #: The labels of Shapes3D are values, not levels: the values of each source.
@@ -319,23 +321,37 @@ def download(name: str, folder: str | Path, *, progress: Progress | None = None)
     published = DOWNLOADS[require_known(name, DOWNLOADS, "download")]
     target = Path(folder) / published.url.rsplit("/", 1)[-1].partition("?")[0]
     if target.is_file():
+        _require_published(target, published)
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     try:
         with open_own(part) as file:
             _fetch(published.url, file, progress)
-            file.seek(0)
-            digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     except (OSError, http.client.HTTPException) as error:
         raise ValueError(
             f"the download of {published.url} was interrupted ({error}): run the same command again to resume it"
         ) from error
-    if published.md5 not in (None, digest):  # which also shows that the server had another version earlier
+    try:
+        _require_published(part, published)
+    except ValueError as error:  # which also shows that the server had another version earlier
         part.unlink()
-        raise ValueError(f"the file from {published.url} has a wrong checksum and was removed: download it again")
+        raise ValueError(f"the file from {published.url} was removed: {error}") from None
     os.replace(part, target)
     return target
+
+
+def _require_published(path: Path, published: Download) -> None:
+    """Raise a ``ValueError`` unless a file is the published one, as far as that is known."""
+    with open_regular(path) as file:
+        start = file.read(len(max(MAGIC.values(), key=len)))
+        file.seek(0)
+        digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if published.md5 not in (None, digest):
+        raise ValueError(f"{path} has a wrong checksum: remove it and download it again")
+    magic = MAGIC.get(path.name.removesuffix(".part").rpartition(".")[2])
+    if published.md5 is None and magic is not None and not start.startswith(magic):
+        raise ValueError(f"{path} is not a data set, perhaps the page of a login: remove it and download it again")
 
 
 def _fetch(url: str, file: IO[bytes], progress: Progress | None) -> None:
@@ -350,14 +366,21 @@ def _fetch(url: str, file: IO[bytes], progress: Progress | None) -> None:
         file.truncate(0)  # all of it was there, or the file on the server has become shorter
         raise
     with response:
+        asked = f"bytes {num_bytes}-"
+        if response.status == 206 and not str(response.headers.get("Content-Range", "")).startswith(asked):
+            file.truncate(0)
+            raise OSError(f"the server sent another range than {asked}")
         if response.status != 206:
             num_bytes = 0
             file.truncate(0)
             file.seek(0)
         total = num_bytes + int(response.headers.get("Content-Length") or 0)
         while block := response.read(BLOCK):
-            file.write(block)
             num_bytes += len(block)
+            if max(num_bytes, total) > MAX_DOWNLOAD:
+                file.truncate(0)
+                raise OSError(f"the server sends more than {MAX_DOWNLOAD:,} bytes")
+            file.write(block)
             if progress is not None:
                 progress(num_bytes, total)
     if num_bytes < total:
