@@ -11,7 +11,8 @@
 The last two are read from the folder, or from the zip or tar in which they come.
 
 An interrupted download resumes where it stopped. The file gets its final name only after its checksum, where one is
-known, has been verified; a file that is there already is verified, too. Nothing else needs these files: every scene can be rendered instead.
+known, has been verified; so is a file that is there already. Nothing else needs these files: every scene can be
+rendered instead.
 
 ``digits`` (1,797 grey images of 8×8 pixels, with their class as the source) comes with scikit-learn.
 """

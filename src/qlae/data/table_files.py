@@ -231,7 +231,9 @@ def _read_batches(content: Any, path: Path) -> Any:
     """Return the table in a Parquet file, which is refused as soon as it takes too much memory."""
     import pyarrow
 
-    require_loadable(path, num_cells=content.metadata.num_rows * content.metadata.num_columns)
+    groups = [content.metadata.row_group(number) for number in range(content.metadata.num_row_groups)]
+    counts = [group.column(place).num_values for group in groups for place in range(group.num_columns)]
+    require_loadable(path, num_cells=sum(counts))  # also those in lists
     batches, num_bytes = [], 0
     for batch in content.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
         batches.append(batch)
