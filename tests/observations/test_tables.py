@@ -229,11 +229,12 @@ def test_codes_and_rows_are_a_pair(run, model, tmp_path):
     np.testing.assert_array_equal(saved.encode(FRAME), model.encode(FRAME))
 
 
-def test_the_explorer_shows_features(run, data):
+def test_the_explorer_shows_columns(run, data):
     exploration = open_run(run.path, data=data, show=False)
     described = exploration.view.describe(lambda: data.images)
-    assert described["kind"] == "vectors"
+    assert described["kind"] == "tables"
     assert described["names"] == list(data.observations.feature_names)
+    assert [column["name"] for column in described["columns"]] == OBSERVED
     assert exploration.decode(exploration.codes[:2]).shape == (2, 14)
 
 
