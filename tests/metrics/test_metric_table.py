@@ -54,7 +54,8 @@ def test_built_in_metrics_stand_in_their_order() -> None:
     assert watched_scores() == ("infom", "infoe", "infoc", "informative", "psnr", "r2")
     infomec = ["infom", "infoe", "infoe_scalar", "infoc", *CORRECTED, "active", "informative"]
     tables = ["r2_numbers", "accuracy", "majority"]
-    assert list(known_scores()) == [*infomec, "d", "c", "i", *names[2:], *BY_NAME, "psnr", "r2", *tables]
+    held_out = ["held_out_psnr", "held_out_r2", "held_out_accuracy"]
+    assert list(known_scores()) == [*infomec, "d", "c", "i", *names[2:], *BY_NAME, "psnr", "r2", *tables, *held_out]
 
 
 def test_the_docs_have_a_row_for_each_metric() -> None:

@@ -83,19 +83,22 @@ def test_a_good_metric_is_right_and_a_bad_one_wrong() -> None:
     assert tables[1].title == "bad: wrong in 16 of 25 cases that have a right answer"
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "a_metric_of_mine.py"
     path.write_text(
         "from qlae.metrics import register_metric\n\n"
         "@register_metric('always_1', title='Always')\ndef always(sources, latents):\n    return 1.0\n"
     )
-    with pytest.raises(SystemExit) as ended:
-        main(["metrics", "stress", str(path), "--num-samples", "50", "--seeds", "1"])
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["metrics", "stress", str(path), "--num-samples", "50", "--seeds", "1"])
+    finally:
+        unregister_metric("always_1")
     assert not ended.value.code
     shown = capsys.readouterr().out
     assert "Always: wrong in 16 of 25 cases" in shown
     assert "1.00 (should be 0)" in shown
-    unregister_metric("always_1")
     empty = tmp_path / "no_metric_here.py"
     empty.write_text("")
     with pytest.raises(SystemExit):

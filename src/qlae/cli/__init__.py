@@ -60,8 +60,7 @@ First steps:
   qlae demo                     # train two small models and compare them
 
 `qlae COMMAND --help` explains a command, and --help-all all of its options;
-`qlae --version` prints the version, and `qlae --tyro-print-completion bash`
-a completion script (or zsh, tcsh)."""
+`qlae --tyro-print-completion bash` prints a completion script (or zsh, tcsh)."""
 PIPE_WIDTH = 120  # of tables and help in a pipe or a file, where there is no terminal to ask
 READER_GONE = 141  # the exit status of a program that SIGPIPE ended
 

@@ -103,7 +103,12 @@ class List:
 
 @dataclass(frozen=True)
 class Metrics:
-    """List metrics, or examine some, also your own."""
+    """List the metrics, or see where one, also yours, is wrong.
+
+    For example:
+      qlae metrics list
+      qlae metrics stress my_metric.py      # a file that registers a metric
+    """
 
     command: (
         Annotated[List, subcommand("list", prefix_name=False)]

@@ -18,7 +18,8 @@ from ..selection.ranking import common_representations, read_codes
 
 #: Default of ``near_db``: twice the root mean squared error; docs/study.md says why.
 NEAR_DB = 6.0
-FIDELITY_SCORES = tuple(fidelity.key for fidelity in FIDELITIES)  # PSNR of images, R² of vectors and series
+#: PSNR of images, R² of vectors, series and tables.
+FIDELITY_SCORES = tuple(dict.fromkeys(fidelity.key for fidelity in FIDELITIES))
 AGREEMENT = "agreement"  # the score that takes the place of InfoM
 
 

@@ -58,7 +58,7 @@ def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> li
     added = len(models) > 2
     caption = (
         f"{data}: {', '.join(models[:-1]) + ' and ' * (len(models) > 1)}{''.join(models[-1:])}."
-        + f" {models[-1]} is the method of the paper's figure." * added
+        + (f" {models[-1]} is the method of the paper's figure." if added else "")
         + (" VQ-VAE is left out, as in the paper." if left_out else "")
         + " Above, one latent at a time moves through its range (one column per latent, one block per sample)."
         + (f" Below, {NMI_CAPTION}" if summary.has_sources(data) else "")
