@@ -2,6 +2,8 @@
 
 import random
 import signal
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -51,6 +53,12 @@ def test_training_evaluating_and_loading_leave_the_process_as_it_was(tmp_path, t
         assert process_state() == before
     finally:
         torch.set_num_threads(1)
+
+
+def test_a_first_import_leaves_the_generator_of_python():
+    code = "import random; before = random.getstate(); import qlae; qlae.train, qlae.evaluate, qlae.describe\n"
+    code += "assert 'rich.style' in __import__('sys').modules and random.getstate() == before"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_failed_training_leaves_it_too(tmp_path, tiny_data):

@@ -11,6 +11,7 @@ where it is not installed.
 
 import importlib
 import importlib.util
+import random
 from typing import TYPE_CHECKING, Any
 
 from ._imports import explain_missing
@@ -106,11 +107,14 @@ def __getattr__(name: str) -> Any:
     home = next((module for module, names in _HOMES.items() if name in names), None)
     if home is None and (name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None):
         raise AttributeError(f"module 'qlae' has no attribute {name!r}")
+    state = random.getstate()
     try:
         module = importlib.import_module(f"{__name__}.{home or name}")
         return module if home is None else getattr(module, _DEFINED_AS.get(name, name))
     except ModuleNotFoundError as error:
         raise explain_missing(error, f"qlae.{name}") or error from None
+    finally:
+        random.setstate(state)  # rich draws numbers when it is imported
 
 
 def __dir__() -> list[str]:
