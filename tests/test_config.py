@@ -149,7 +149,7 @@ def test_data_of_ones_own_get_at_least_ten_latents(num_sources, expected):
 
 
 def test_a_warning_names_the_number_of_latents_and_how_to_choose_another():
-    message = "digits has 1 source, and more may vary than that, so the model gets 10 latents; .* num_latents=20"
+    message = "digits has 1 source, and more may vary than that, so the model gets 10 latents .* num_latents=20"
     with pytest.warns(UserWarning, match=message):
         resolve("qlae", REAL, 1)
 

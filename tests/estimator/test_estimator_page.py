@@ -17,7 +17,8 @@ def test_programs_of_the_page(tmp_path, monkeypatch, capsys):
         names["X"] = names.get("X_train")  # of the second program
         short = program.replace("random_state=0).fit", "steps=200, random_state=0).fit")
         exec(compile(short.replace("QLAE(random_state=0)", "QLAE(steps=200, random_state=0)"), "page", "exec"), names)
-    share, shape, accuracy = capsys.readouterr().out.splitlines()
+    share, shape, accuracy, scores = capsys.readouterr().out.splitlines()
+    assert len(scores.split()) == 2  # training and held out
     assert float(share) > 0.2
     assert shape == "(450, 64)"
     assert float(accuracy) > 0.6

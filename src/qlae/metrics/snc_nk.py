@@ -70,9 +70,9 @@ def snc(
         sources, latents, source_kinds, latent_kind: as for `infomec`; continuous sources raise a `ValueError`.
 
     >>> import numpy as np
-    >>> sources = np.random.default_rng(0).integers(0, 4, size=(400, 2))
+    >>> sources = np.tile(np.indices((4, 4)).reshape(2, -1).T, (20, 1))  # classes of equal size
     >>> print(snc(sources, np.exp(sources[:, ::-1])))
-    SNC 1.000  [snc_nk; n = 400]
+    SNC 1.000  [snc_nk; n = 320]
     """
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     cut, matrix, pairs = _assign(s, z, "SNC")
